@@ -163,8 +163,8 @@ fn untried(host: Host, protocol: &Protocol, event: &Event) -> String {
         versions => versions.join(", "),
     };
     format!(
-        "haft was not tried with {version} of {title} (tried: {tried}), so it blocks every call. `haft install {} --mode \
-         hook --untried` installs it all the same",
+        "haft was not tried with {version} of {title} (tried: {tried}), so it blocks every call. `haft install {} \
+         --mode hook --untried` installs it all the same",
         host.name()
     )
 }

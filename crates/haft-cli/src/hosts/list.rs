@@ -46,12 +46,12 @@ pub(super) fn holds(host: Host, mode: Mode, only_haft: bool) -> String {
         }
         (Mode::Mcp, _) => "haft's own tools are contained; the host's own tools are free".to_owned(),
         (_, Host::Codex) => format!(
-            "{tried}. Codex runs a hook only after you trusted it: type /hooks in Codex. A hook that fails or takes too \
-             long lets the call through, and input to a running command is not hooked"
+            "{tried}. Codex runs a hook only after you trusted it: type /hooks in Codex. A hook that fails or takes \
+             too long lets the call through, and input to a running command is not hooked"
         ),
-        (_, Host::ClaudeCode) => format!(
-            "{tried}. Before 2.1.327 a hook that cannot be started, or is killed, lets the call through"
-        ),
+        (_, Host::ClaudeCode) => {
+            format!("{tried}. 2.1.197 lets a call through whose hook cannot be started, or is killed")
+        }
         _ => tried,
     }
 }
@@ -91,8 +91,8 @@ impl State {
     }
 }
 
-/// Whether Codex's own settings say that its person trusted a hook of that file. Whether that was the entry that is there
-/// now is for Codex to check: it does before each start.
+/// Whether Codex's own settings say that its person trusted a hook of that file. Whether that was the entry that is
+/// there now is for Codex to check: it does before each start.
 fn is_trusted(settings: &str, file: &Path) -> bool {
     let table: toml::Table = toml::from_str(settings).unwrap_or_default();
     let states = table.get("hooks").and_then(|hooks| hooks.get("state")?.as_table());

@@ -70,21 +70,6 @@ const CLAUDE_CODE: [&str; 20] = [
     "TaskOutput",
 ];
 
-/// Tools of Gemini CLI that do.
-const GEMINI: [&str; 11] = [
-    "run_shell_command",
-    "read_file",
-    "read_many_files",
-    "write_file",
-    "replace",
-    "list_directory",
-    "glob",
-    "search_file_content",
-    "grep_search",
-    "web_fetch",
-    "google_web_search",
-];
-
 /// Seconds that a host gives the hook. haft answers before that.
 pub(super) const TIMEOUT: u64 = 60;
 
@@ -154,12 +139,13 @@ fn deny_own_tools(
             files[0].changes.extend(changes.chain([search]));
         }
         Host::Gemini => {
-            let deny = |tool: &&str| Change::element(&["tools", "exclude"], json!(tool));
-            files[0].changes.extend(GEMINI.iter().map(deny));
+            // Its list of tools that it does not offer would take those of haft away that have the same names.
+            let offered = json!(["write_todos", format!("mcp_{}_*", wish.name)]);
+            files[0].changes.push(Change::member(&["tools", "core"], offered));
         }
         other => {
             return Err(format!(
-                "{} has no settings that deny its own tools, so haft's would not be the only ones. Leave --only-haft out",
+                "{} has no settings that deny its own tools, so others than haft's would remain. Leave out --only-haft",
                 other.title()
             ));
         }
@@ -257,7 +243,7 @@ mod tests {
             (ClaudeCode, Exec, false, true, Some("/work/.claude/settings.json 3")),
             (Codex, Mcp, true, false, Some("/home/ada/.codex/config.toml 5")),
             (Codex, Hook, false, false, Some("/home/ada/.codex/hooks.json 2")),
-            (Gemini, Mcp, true, false, Some("/home/ada/.gemini/settings.json 12")),
+            (Gemini, Mcp, true, false, Some("/home/ada/.gemini/settings.json 2")),
             (Gemini, Hook, false, true, Some("/work/.gemini/settings.json 2")),
             (Cursor, Hook, false, true, Some("/work/.cursor/hooks.json 3")),
             (Copilot, Hook, false, true, Some("/work/.github/hooks/haft.json 3")),

@@ -69,8 +69,8 @@ fn every_example_of_the_help_can_be_typed() {
             let line = line.split(" > ").next().unwrap().split("    ").next().unwrap();
             let words = shell_words(line);
             let args: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
-            // What serves or watches does not end, what is revoked has to be there, a hook blocks what no host said, and a
-            // shell would expand the star.
+            // What serves or watches does not end, what is revoked has to be there, a hook blocks what no host said, and
+            // a shell would expand the star.
             let is_left_out = matches!(
                 args[..],
                 ["serve" | "mcp" | "worker" | "hook", ..]

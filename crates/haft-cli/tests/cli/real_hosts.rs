@@ -238,9 +238,7 @@ fn claude_code_runs_rewritten_commands_with_their_tickets() {
     if stage.place.haft(&["exec", "--help"]).code != 0 {
         return haft_testkit::not_run(test, "this haft has no `haft exec` yet");
     }
-    stage
-        .place
-        .own_config("[tools.approval]\ndenylist = []\nmode = 'auto'\n[tools.commands]\nask = 'never'\n");
+    stage.place.own_config(COMMANDS_ARE_ALLOWED);
     stage.haft(&["install", "claude-code", "--mode", "exec"]);
     let outside = stage.place.home().join("outside");
     std::fs::create_dir(&outside).unwrap();
@@ -297,6 +295,25 @@ fn codex_with_only_haft_has_no_shell_of_its_own() {
         ["exec_command", "shell", "shell_command", "write_stdin", "apply_patch", "view_image", "web_search"];
     assert!(!heard.tools.iter().any(|tool| own.contains(&tool.as_str())), "{heard:?}");
     assert!(heard.tools.iter().any(|tool| tool.contains("haft")), "haft's own tools are there: {heard:?}");
+}
+
+#[test]
+fn codex_calls_nothing_more_after_a_command_ran_past_haft() {
+    let test = "codex_calls_nothing_more_after_a_command_ran_past_haft";
+    let Some(stage) = codex(test) else { return };
+    stage.place.own_config(COMMANDS_ARE_ALLOWED);
+    stage.haft(&["install", "codex", "--mode", "exec"]);
+    let settings = stage.place.home().join(".codex/hooks.json");
+    let text = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(&settings, text.replacen("codex --exec", "codex --exec > /dev/null", 1)).unwrap();
+    let commands = ["echo past > made", "echo more > second"];
+    let script = commands.map(|line| ("exec_command", json!({"cmd": line})));
+    let (_, heard) = stage.codex(script.into(), true);
+    let made = |name: &str| stage.place.work().join(name).exists();
+    if !made("made") {
+        return haft_testkit::not_run(test, &format!("commands cannot be allowed here: {heard:?}"));
+    }
+    assert!(!made("second"), "{heard:?}");
 }
 
 #[test]

@@ -36,7 +36,8 @@ pub(crate) async fn decide(pending: &PendingCalls) -> Vec<ToolResult> {
 }
 
 /// Why a call cannot be left to somebody else.
-const NOT_TO_HAND_OVER: &str = "This call gets its result from elsewhere (parse-only mode, or the same idempotency key), so nobody may run it";
+const NOT_TO_HAND_OVER: &str = "This call gets its result from elsewhere (parse-only mode, or the same idempotency \
+     key), so nobody may run it";
 
 /// Why a call that a person agreed to with other arguments does not run.
 const OTHER_ARGUMENTS: &str =

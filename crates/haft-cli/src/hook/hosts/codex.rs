@@ -1,8 +1,9 @@
 //! Codex: PreToolUse and PostToolUse of hooks.json.
 //!
-//! Tried: exit code 2 and `deny` block; `ask` is an error of the hook, and then the command runs, so haft never says it;
-//! `updatedInput` with `allow` is kept; every other end of the hook lets the call through; after a tool nothing ends the
-//! session, so haft blocks what comes next; a hook that nobody trusted in Codex (`/hooks`) is not called at all.
+//! Tried: exit code 2 and `deny` block; `ask` is an error of the hook, and then the command runs, so haft never says
+//! it; `updatedInput` with `allow` is kept; every other end of the hook lets the call through; after a tool nothing
+//! ends the session, so haft blocks what comes next; a hook that nobody trusted in Codex (`/hooks`) is not called at
+//! all.
 
 use crate::hook::{
     event::{Event, Moment, Protocol, Reply, Verdict, text},

@@ -1,5 +1,5 @@
-//! What hosts really said, and what haft makes of it. Those of Claude Code and Codex were recorded with the programs;
-//! those of the others are from their documentation.
+//! What hosts really said, and what haft makes of it. Those of Claude Code, Codex and Gemini CLI were recorded with the
+//! programs; those of the others are from their documentation.
 
 use super::of;
 use crate::{
