@@ -30,6 +30,9 @@ pub(super) struct ExecArgs {
     /// Grant nothing of what haft knows that an agent of this name needs
     #[arg(long)]
     pub(super) no_preset: bool,
+    /// Take this ticket of `haft hook` for the command, or do not run it
+    #[arg(long, value_name = "ID", hide = true)]
+    pub(super) ticket: Option<String>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub(super) program: Vec<String>,

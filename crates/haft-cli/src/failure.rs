@@ -84,6 +84,8 @@ pub(super) enum Failure {
     NoWorkingFolder { reason: io::Error },
     #[error("there is no program `{}`", words::name(name))]
     NoProgram { name: String },
+    #[error("haft does not run this command: {0}")]
+    Ticket(#[from] crate::hook::TicketError),
     #[error("the variable `{}` is not set", words::name(name))]
     NoVariable { name: String },
     #[error("there is no file {}", words::path(path))]
@@ -193,6 +195,7 @@ impl Failure {
             | Failure::NoVariable { .. }
             | Failure::NobodyToAsk { .. } => USAGE,
             Failure::NoProgram { .. } => NO_PROGRAM,
+            Failure::Ticket(_) => ErrorCode::ToolDenied.exit(),
             Failure::Mcp { .. } => USAGE,
             Failure::Changes(error) => error.code.exit(),
             Failure::Upstream { error, .. } => error.code.exit(),
@@ -257,6 +260,9 @@ impl Failure {
             Failure::NoProgram { .. } => {
                 "give the name of a program in PATH, or the path of one; a line of shell is `sh -c '…'`"
                     .to_owned()
+            }
+            Failure::Ticket(_) => {
+                "let the agent send the command again: `haft hook` makes a ticket for each".to_owned()
             }
             Failure::NoVariable { name } => {
                 format!("set it, or give its value: --env {}=VALUE", words::name(name))

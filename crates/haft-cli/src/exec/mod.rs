@@ -13,7 +13,7 @@ use super::{
     console::Console,
     exec_args::ExecArgs,
     failure::Failure,
-    help,
+    help, hook,
     setup::{CliContext, Setup},
     show, watch,
 };
@@ -44,6 +44,11 @@ pub(super) fn run(args: &ExecArgs, mut ground: CliContext, console: &mut Console
     if let Some(profile) = args.profile {
         ground.global.settings.push(("policy.profile".to_owned(), profile.as_str().to_owned()));
     }
+    let started_in = ground.surroundings.working_folder.clone();
+    if let Some(id) = &args.ticket {
+        // What was decided about holds for the project, wherever in it the host's shell stands.
+        ground.surroundings.working_folder = take_ticket(id, args, &ground)?;
+    }
     let surroundings = ground.surroundings.clone();
     let found = find(args, &surroundings)?;
     let agent = agents::of(&args.program[0]).filter(|_| !args.no_preset);
@@ -54,6 +59,7 @@ pub(super) fn run(args: &ExecArgs, mut ground: CliContext, console: &mut Console
         attached: Arc::new(Attached::here()),
         environment,
         readable: found.readable,
+        starts_in: args.ticket.as_ref().map(|_| started_in),
         isolation: configured.resolved.config.tools.commands.isolation,
     };
     ground.tools.push(Box::new(typed(tool)));
@@ -71,6 +77,13 @@ pub(super) fn run(args: &ExecArgs, mut ground: CliContext, console: &mut Console
     let code = say(&setup, &result, console);
     setup.end(console)?;
     Ok(code)
+}
+
+/// Takes the ticket that `haft hook` made for this very command, and gives the project that it was made for.
+fn take_ticket(id: &str, args: &ExecArgs, ground: &CliContext) -> Result<PathBuf, Failure> {
+    let state = ground.surroundings()?.state_folder().ok_or(Failure::NoStateFolder)?;
+    let now = jiff::Timestamp::now().as_second();
+    Ok(hook::take_ticket(&state, id, &args.program, now)?.folder)
 }
 
 /// Where the program is, or what to do where it is not.

@@ -24,6 +24,8 @@ pub(super) struct ExecProgram {
     pub(super) environment: BTreeMap<String, String>,
     /// What it has to read in order to start.
     pub(super) readable: Vec<PathBuf>,
+    /// Where it starts, where that is not the working folder.
+    pub(super) starts_in: Option<PathBuf>,
     /// The least containment.
     pub(super) isolation: IsolationLevel,
 }
@@ -55,6 +57,7 @@ impl TypedTool for ExecProgram {
         spec.argv = args.argv;
         spec.environment.extend(self.environment.clone());
         spec.readable.extend(self.readable.iter().cloned());
+        spec.working_dir = self.starts_in.clone().or(spec.working_dir);
         spec.stdin = GuestStdin::Stream;
         spec.terminal = self.attached.size();
         let mut guest = cx.start(spec).await?;

@@ -29,7 +29,9 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     time::Duration,
 };
-pub(crate) use ticket::blocked_sessions;
+#[cfg(unix)]
+pub(crate) use ticket::take as take_ticket;
+pub(crate) use ticket::{TicketError, blocked_sessions};
 
 /// The exit code by which every host blocks a call.
 pub(crate) const DENY: u8 = 2;

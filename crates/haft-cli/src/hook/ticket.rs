@@ -112,7 +112,7 @@ pub(crate) fn make(state: &Path, wanted: &Wanted<'_>, words: &[String], now: i64
 /// # Errors
 ///
 /// The command must not run.
-#[cfg_attr(not(test), expect(dead_code, reason = "`haft exec --ticket` calls it"))]
+#[cfg_attr(not(unix), expect(dead_code, reason = "`haft exec --ticket` calls it"))]
 pub(crate) fn take(state: &Path, id: &str, words: &[String], now: i64) -> Result<Ticket, TicketError> {
     let key = id
         .split('-')
