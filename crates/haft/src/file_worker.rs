@@ -6,10 +6,8 @@ use haft_tools::worker;
 /// do so in it. Returns in every other process.
 ///
 /// ```no_run
-/// fn main() {
-///     haft::init();
-///     // … everything else …
-/// }
+/// haft::init();
+/// // … everything else of `main` …
 /// ```
 pub fn init() {
     haft_jail::init();

@@ -8,6 +8,7 @@ use super::{
 use serde_json::json;
 use std::{
     net::{SocketAddr, TcpListener},
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::Command,
     sync::{
@@ -235,9 +236,6 @@ fn claude_code_is_blocked_where_its_hook_cannot_be_started() {
 fn claude_code_runs_rewritten_commands_with_their_tickets() {
     let test = "claude_code_runs_rewritten_commands_with_their_tickets";
     let Some(stage) = claude_code(test) else { return };
-    if stage.place.haft(&["exec", "--help"]).code != 0 {
-        return haft_testkit::not_run(test, "this haft has no `haft exec` yet");
-    }
     stage.place.own_config(COMMANDS_ARE_ALLOWED);
     stage.haft(&["install", "claude-code", "--mode", "exec"]);
     let outside = stage.place.home().join("outside");
@@ -249,6 +247,64 @@ fn claude_code_runs_rewritten_commands_with_their_tickets() {
     ]);
     assert!(outside.exists() && !effects.connected, "{heard:?}");
     assert!(stage.place.work().join("made").exists(), "what the jail allows is done: {heard:?}");
+}
+
+/// The whole agent in a jail: the same model, in the jail with it, because a jail reaches no address of this machine.
+#[test]
+fn claude_code_as_a_whole_is_held_by_the_kernel() {
+    let test = "claude_code_as_a_whole_is_held_by_the_kernel";
+    let Some(stage) = claude_code(test) else { return };
+    if stage.place.haft(&["exec", "--", "python3", "--version"]).code != 0 {
+        return haft_testkit::not_run(test, "there is no python3 or no jail here");
+    }
+    let outside = stage.place.home().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    let line = format!(
+        "rm -rf {}; echo '[alias]' >> .git/config; echo here > made; curl -s -m 3 {}",
+        outside.display(),
+        stage.url()
+    );
+    let calls = json!([
+        ["Bash", {"command": line}],
+        ["Write", {"file_path": stage.place.work().join(".git/hooks/post-commit"), "content": "#!/bin/sh\n"}],
+    ]);
+    // Its own program of that name, so that it has the preset; the model begins before it.
+    let bin = stage.place.home().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("calls.json"), calls.to_string()).unwrap();
+    std::fs::write(bin.join("model.py"), include_str!("../mcp/anthropic_model.py")).unwrap();
+    let script = format!(
+        "#!/bin/sh\npython3 {bin}/model.py {bin}/calls.json /tmp/port /tmp/results &\n\
+         while ! [ -s /tmp/port ]; do sleep 0.1; done\n\
+         export ANTHROPIC_BASE_URL=http://127.0.0.1:$(cat /tmp/port)\n\
+         {program} \"$@\"\ncode=$?\ncat /tmp/results\nexit $code\n",
+        bin = bin.display(),
+        program = stage.program.display()
+    );
+    std::fs::write(bin.join("claude"), script).unwrap();
+    std::fs::set_permissions(bin.join("claude"), PermissionsExt::from_mode(0o755)).unwrap();
+    let modules = stage.program.ancestors().find(|folder| folder.ends_with("node_modules")).unwrap();
+    let (bin, modules) = (bin.display().to_string(), modules.display().to_string());
+    let mut haft = stage.place.program(&[
+        "exec",
+        "--read",
+        &bin,
+        "--read",
+        &modules,
+        "--",
+        "claude",
+        "-p",
+        "go",
+        "--dangerously-skip-permissions",
+    ]);
+    haft.env("PATH", format!("{bin}:/usr/bin:/bin")).env("ANTHROPIC_API_KEY", "none");
+    let said = Said::of(haft.output().unwrap());
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(stage.place.work().join("made").exists(), "what the jail allows is done: {said:?}");
+    assert!(outside.exists() && !stage.connected.load(Ordering::Acquire), "{said:?}");
+    assert_eq!(std::fs::read_to_string(stage.place.work().join(".git/config")).unwrap(), "[core]\n");
+    assert!(!stage.place.work().join(".git/hooks/post-commit").exists());
+    assert!(!stage.place.home().join(".claude").exists(), "it has a folder of its own: {said:?}");
 }
 
 /// Commands may run without a question.

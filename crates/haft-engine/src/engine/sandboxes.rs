@@ -6,7 +6,8 @@ use crate::{
 };
 use haft_core::{
     CallContext, Enforcement, ErrorCode, IsolationLevel, Limits, ParentGrant, Tier, ToolError,
-    port::GuestSpec, text,
+    port::{GuestSpec, Unavailable},
+    text,
 };
 use haft_sdk::{CancelReason, files::Access};
 use std::{sync::Arc, time::Duration};
@@ -49,13 +50,9 @@ impl Sandboxes<'_> {
                 IsolationLevel::None => Enforcement::in_process(),
                 _ if !technology.is_auto() => {
                     let guest = GuestSpec { level, technology, ..GuestSpec::default() };
-                    jail.holds(&guest).map_err(|unavailable| {
-                        ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string())
-                    })?
+                    jail.holds(&guest).map_err(not_here)?
                 }
-                _ => jail.offers(level).map_err(|unavailable| {
-                    ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string())
-                })?,
+                _ => jail.offers(level).map_err(not_here)?,
             };
             Ok::<_, ToolError>((enforcement, jail.open_sandbox(&limits)?))
         });
@@ -170,6 +167,12 @@ fn within_licence(has_own_jail: bool, tier: Tier, spec: &SandboxSpec) -> Result<
         tier.require(what, |tier| spec.limits.exceeds(&tier.limits()).is_none())?;
     }
     Ok(())
+}
+
+/// What was asked for cannot be had on this machine: the caller can ask for something else.
+fn not_here(unavailable: Unavailable) -> ToolError {
+    let data = serde_json::json!({ "unavailable": true });
+    ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string()).with_data(data)
 }
 
 /// What is wrong with a specification, or how long the sandbox is to live.

@@ -55,7 +55,12 @@ pub(crate) async fn create(
         let text = "There is a sandbox of that id already";
         return Err(Problem::new(ErrorCode::SandboxCreationFailed, text).with_status(StatusCode::CONFLICT));
     }
-    let made = app.engine.sandboxes().create(who.base(), spec).await?;
+    let made = app.engine.sandboxes().create(who.base(), spec).await.map_err(|error| {
+        // Asking for what this machine does not have is no failure of the server.
+        let is_unavailable = error.data.as_ref().is_some_and(|data| data["unavailable"] == true);
+        let problem = Problem::from(error);
+        if is_unavailable { problem.with_status(StatusCode::UNPROCESSABLE_ENTITY) } else { problem }
+    })?;
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }
 

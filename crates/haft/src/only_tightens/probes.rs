@@ -5,6 +5,8 @@ use super::*;
 /// Which files the file tools read and write.
 pub(super) fn files(config: &Config, world: &World, found: &mut Behaviour) {
     found.allowed.extend(reached(config, world));
+    let is_in_process = wiring::file_tools(config).isolation.is_none();
+    found.may("file tools run in haft's own process", is_in_process);
     let undo = &config.tools.undo;
     found.limits.insert("bytes of a file that is changed", undo.max_file_bytes);
     if let Ok(names) = wiring::protected_names(config) {
@@ -282,7 +284,6 @@ pub(super) fn engine(config: &Config, _world: &World, found: &mut Behaviour) {
 
 pub(super) fn tools(config: &Config, _world: &World, found: &mut Behaviour) {
     let tools = wiring::file_tools(config);
-    found.may("file tools run in haft's own process", tools.isolation.is_none());
     let list = &tools.list_directory;
     for (name, is_allowed) in [
         ("hidden files are listed", list.include_hidden_default),
