@@ -72,7 +72,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.files.isolation", "'strict'", "'none'"),
     ("tools.commands.isolation", "'restricted'", "'strict'"),
     ("tools.commands.isolation_technology", "'auto'", "'process'"),
-    ("tools.commands.sandbox_base_dir", "''", "'/var/lib/sandboxes'"),
+    ("tools.commands.sandbox_base_dir", "'/var/lib/jails'", "'/var/lib/sandboxes'"),
     ("tools.commands.hosts", "[]", "['crates.io']"),
     ("tools.commands.presets", "['git']", "['git', 'rust']"),
     ("tools.commands.pass_environment", "[]", "['CI']"),
@@ -181,8 +181,8 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("scheduling.adaptive_timeout.factor", "4", "5"),
     ("scheduling.adaptive_timeout.floor_ms", "1000", "1001"),
     ("telemetry.otlp_endpoint", "'http://localhost:4318'", "'http://elsewhere.example:4318'"),
-    ("telemetry.otlp_ca_file", "''", "'/etc/ca.pem'"),
-    ("telemetry.otlp_headers_file", "''", "'/etc/headers'"),
+    ("telemetry.otlp_ca_file", "'/etc/own.pem'", "'/etc/ca.pem'"),
+    ("telemetry.otlp_headers_file", "'/etc/own-headers'", "'/etc/headers'"),
 ];
 
 /// The key's tight and loose value.

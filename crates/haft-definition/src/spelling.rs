@@ -16,7 +16,7 @@ const CONSTRAINTS: [&str; 6] = [
 const ANNOTATIONS: [&str; 1] = ["openWorld"];
 const RETRY: [&str; 1] = ["maxRetries"];
 const COMMAND: [&str; 1] = ["workingDir"];
-const LIMITS: [&str; 8] = [
+const LIMITS: [&str; 12] = [
     "memoryBytes",
     "cpuMillicores",
     "cpuTime",
@@ -25,6 +25,10 @@ const LIMITS: [&str; 8] = [
     "fileBytes",
     "scratchBytes",
     "outputBytes",
+    "readBytes",
+    "writtenBytes",
+    "ioOperations",
+    "ioBytesPerSecond",
 ];
 
 /// Renames them; a field that is there in both spellings is an error.

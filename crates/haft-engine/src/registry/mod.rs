@@ -261,7 +261,7 @@ impl Registry {
         most_custom: Option<(Tier, usize)>,
     ) -> Result<Vec<Arc<Registered>>, RegisterError> {
         let before = self.added()?;
-        let (_, _, there) = put(&self.current.load(), made)?;
+        let (_, _, there) = put(&self.current.load(), made).inspect_err(|_| self.counts.refuse())?;
         let new = made.iter().filter(|made| !made.replaces).count();
         match most_custom {
             Some((tier, most)) if new > 0 && before + new > most => {

@@ -74,7 +74,7 @@ fn greedy(seen: &Seen) -> Scripted {
 }
 
 fn options() -> CallOptions {
-    let limits = Limits { processes: Some(7), ..Limits::default() };
+    let limits = Limits { scratch_bytes: Some(7), ..Limits::default() };
     CallOptions {
         retry: Some(Retry { max_retries: 2, base: Duration::ZERO, on: Vec::new() }),
         limits: Some(Box::new(limits)),
@@ -112,7 +112,7 @@ fn checked(result: &ToolResult, seen: &Seen) {
         let fitted = found.fitted.as_ref().unwrap();
         assert!(fitted.writable.is_empty() && fitted.hosts.is_empty(), "it only reads: {fitted:?}");
         assert_eq!(fitted.readable, [std::path::PathBuf::from("/work/a")], "the sandbox's");
-        let limits = (fitted.limits.memory_bytes, fitted.limits.processes);
+        let limits = (fitted.limits.memory_bytes, fitted.limits.scratch_bytes);
         assert_eq!(limits, (Some(1 << 20), Some(7)), "the sandbox's and the call's");
         assert_eq!(fitted.environment["HAFT_EFFECT_ID"], result.metadata.execution_id.to_string());
     }

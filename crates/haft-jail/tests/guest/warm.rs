@@ -15,7 +15,10 @@ use std::{
 pub fn trials() -> Vec<Trial> {
     let tests: [(&str, fn()); 3] = [
         ("a_kernel_with_the_projects_files_stands_ready", a_kernel_with_the_projects_files_stands_ready),
-        ("nothing_that_is_hidden_now_is_seen_in_an_older_kernel", nothing_that_is_hidden_now_is_seen),
+        (
+            "nothing_that_is_hidden_now_is_seen_in_an_older_kernel",
+            nothing_that_is_hidden_now_is_seen_in_an_older_kernel,
+        ),
         ("what_is_mounted_in_a_grant_later_is_seen", what_is_mounted_in_a_grant_later_is_seen),
     ];
     let trial = |(name, test): (&'static str, fn())| {
@@ -133,7 +136,7 @@ fn shell(folder: &Path, script: &str) {
     assert!(status.success(), "{script}");
 }
 
-fn nothing_that_is_hidden_now_is_seen() {
+fn nothing_that_is_hidden_now_is_seen_in_an_older_kernel() {
     for (name, change) in CHANGES {
         let world = World::new("gvisor");
         // What it can see shows that it looks.
