@@ -31,7 +31,7 @@ pub(super) struct ExecArgs {
     #[arg(long)]
     pub(super) no_preset: bool,
     /// Take this ticket of `haft hook` for the command, or do not run it
-    #[arg(long, value_name = "ID", hide = true)]
+    #[arg(long, value_name = "ID")]
     pub(super) ticket: Option<String>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]

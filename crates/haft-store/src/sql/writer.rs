@@ -26,8 +26,9 @@ use tokio::sync::{Notify, oneshot};
 mod scribe;
 use scribe::Scribe;
 
-/// Jobs that are written together at most.
-const GROUP: usize = 512;
+/// Jobs that are written together at most: more than callers that wait at once, and few enough that a group of large
+/// records does not make the log grow by tens of megabytes where the disk is slow.
+const GROUP: usize = 128;
 /// After a failure, how long until what must not be lost is tried again by itself.
 const RETRY: Duration = Duration::from_millis(500);
 /// How long nothing must happen before the house is put in order.
