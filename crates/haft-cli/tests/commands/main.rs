@@ -21,6 +21,7 @@ mod census;
 #[cfg(target_os = "linux")]
 mod effects;
 #[cfg(target_os = "linux")]
+#[allow(clippy::print_stdout, reason = "the hostile worker speaks on its standard output")]
 mod file_worker;
 #[cfg(target_os = "linux")]
 mod program;
