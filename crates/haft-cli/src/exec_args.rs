@@ -34,7 +34,7 @@ pub(super) struct ExecArgs {
     #[arg(long, value_name = "ID")]
     pub(super) ticket: Option<String>,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
     pub(super) program: Vec<String>,
 }
 

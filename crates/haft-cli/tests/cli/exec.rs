@@ -36,6 +36,10 @@ fn streams_and_the_exit_code_pass_through() {
     let said = place.haft_with(&["exec", "--", "cat"], "line\n".repeat(50_000));
     assert_eq!((said.code, said.stdout.len()), (0, 250_000));
     assert_eq!(sh(&place, &[], "kill -9 $$").code, 137);
+    // Without `--`, too: what follows the program is the program's.
+    assert_eq!(place.haft(&["exec", "sh", "-c", "exit 4"]).code, 4);
+    let typo = place.haft(&["exec", "--hots", "a.example", "true"]);
+    assert!(typo.code == 2 && typo.stderr.contains("--host"), "{typo:?}");
     let missing = place.haft(&["exec", "--", "no-such-program"]);
     assert!(missing.code == 127 && missing.stderr.contains("no-such-program"), "{missing:?}");
     let unset = sh(&place, &["--env", "NOT_SET"], "true");
