@@ -195,10 +195,7 @@ impl PathJail {
     pub(crate) fn hold(&self, attempted: &str, spot: &Spot, access: Access) -> Result<(), PathError> {
         let Some(held) = &self.held else { return Ok(()) };
         let full = self.full(spot);
-        match held.covers(&full, access) {
-            true => Ok(()),
-            false => Err(PathError::moved(attempted, &full)),
-        }
+        if held.covers(&full, access) { Ok(()) } else { Err(PathError::moved(attempted, &full)) }
     }
 
     /// Whether a change of a resolved path was decided about by name, for the call that this jail is for.
@@ -208,10 +205,9 @@ impl PathJail {
 
     /// Whether a place is among what was decided on, for what is remembered about it.
     pub(crate) fn hold_place(&self, place: &Place) -> Result<(), PathError> {
-        match self.held.as_ref().is_none_or(|held| held.covers(Path::new(&place.path), Access::Read)) {
-            true => Ok(()),
-            false => Err(PathError::moved(&place.shown, Path::new(&place.path))),
-        }
+        let path = Path::new(&place.path);
+        let is_held = self.held.as_ref().is_none_or(|held| held.covers(path, Access::Read));
+        if is_held { Ok(()) } else { Err(PathError::moved(&place.shown, path)) }
     }
 
     /// What it is made of, for a worker that makes the same in a jail.

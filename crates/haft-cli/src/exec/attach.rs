@@ -140,7 +140,7 @@ impl Drop for RawMode {
 }
 
 /// Reads standard input and hands it to the program. A thread of its own reads, because a read cannot be taken back;
-/// it reads only while nothing came from `stop`, so that no key is taken from whoever reads after the program.
+/// it reads only while nothing came from `stop`, so that no key is taken from what reads after the program.
 fn keys(stop: UnixStream, control: Arc<dyn GuestControl>) -> io::Result<JoinHandle<()>> {
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let (sender, mut pieces) = mpsc::channel::<Vec<u8>>(16);

@@ -70,11 +70,8 @@ pub(crate) fn opened(
     (opened, running)
 }
 
-/// Decides about one call that somebody else runs. No tool is started.
-pub(crate) fn decide(
-    engine: &Arc<Inner>,
-    request: Request,
-) -> impl Future<Output = ToolResult> + Send + use<> {
+/// Opens a call that comes by itself, with what refuses it already.
+fn open_alone(engine: &Arc<Inner>, request: Request) -> (PendingCalls, Option<Box<ToolError>>) {
     let arrival = Arrival {
         call: request.call,
         context: request.context,
@@ -90,6 +87,15 @@ pub(crate) fn decide(
     engine.note_runtime();
     let (call, refusal) = engine.open(arrival);
     let pending = PendingCalls { engine: Arc::clone(engine), calls: vec![call], batch: None };
+    (pending, refusal)
+}
+
+/// Decides about one call that somebody else runs. No tool is started.
+pub(crate) fn decide(
+    engine: &Arc<Inner>,
+    request: Request,
+) -> impl Future<Output = ToolResult> + Send + use<> {
+    let (pending, refusal) = open_alone(engine, request);
     async move {
         let mut results = match refusal {
             Some(error) => Box::pin(refuse(&pending, *error)).await,
@@ -102,21 +108,7 @@ pub(crate) fn decide(
 
 /// Ends a call that is refused before it is taken: it has its record and its last event like any other.
 pub(crate) async fn refuse_call(engine: &Arc<Inner>, request: Request, error: ToolError) {
-    let arrival = Arrival {
-        call: request.call,
-        context: request.context,
-        options: request.options,
-        approver: request.approver,
-        batch: None,
-        is_inside: false,
-        outer: None,
-        task: None,
-        at: engine.ports.clock.now(),
-        instant: Instant::now(),
-    };
-    engine.note_runtime();
-    let (call, refusal) = engine.open(arrival);
-    let pending = PendingCalls { engine: Arc::clone(engine), calls: vec![call], batch: None };
+    let (pending, refusal) = open_alone(engine, request);
     refuse(&pending, refusal.map_or(error, |refusal| *refusal)).await;
 }
 
